@@ -1,0 +1,1 @@
+"""What is read in: star-rated reviews, labelled corpora, and the sentences of a review."""

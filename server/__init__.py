@@ -1,0 +1,1 @@
+"""The web face, and the commands that play both sides of a round."""
