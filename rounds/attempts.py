@@ -14,7 +14,7 @@ from dynaround.tables import Attempt, AuthorSession, Submission
 from dynaround.task import Prediction
 from dynaround.text import text_key
 from rounds.decisions import attempts_left, attempts_so_far, complete, own_writing
-from rounds.refusals import TRIED, refusal_of
+from rounds.refusals import TRIED, refusal_of, require_within_limits
 from rounds.sittings import authoring_of, keep_draft, lock_authored_round, touch
 
 # Longer than any deadline of the model: while it lasts, nobody else may take up the same submission.
@@ -232,6 +232,8 @@ def _store(
         so_far = attempts_so_far(session, making)
         if text_key(sent.text) in {made.key for made in so_far}:
             raise BadInput(TRIED)
+        # The claim counted what was under way by its own clock; another machine's may have said that it had ended.
+        require_within_limits(session, round_, making, so_far, at)
         sitting = columns(session, _SITTING, sitting=making.session_id).one()
         attempt = Attempt(
             writing_id=sent.writing_id,

@@ -97,6 +97,13 @@ def _require_left(session: Session, round_: Round, making: Writing, so_far: Sequ
     if any(made.waits for made in so_far):
         raise IllegalMove(WAITING)
     at_work: int = columns(session, _AT_WORK, writing=making.id, at=at).scalar_one()
+    require_within_limits(session, round_, making, so_far, at, at_work)
+
+
+def require_within_limits(
+    session: Session, round_: Round, making: Writing, so_far: Sequence[SoFar], at: datetime, at_work: int = 0
+) -> None:
+    """Raise IllegalMove where the attempts for an example, or of the day, are used up; `at_work` are under way."""
     plan = authoring_of(round_)
     if attempts_left(round_, so_far) <= at_work:
         raise IllegalMove(f"the {plan.attempts} attempts for this example are used up; go on with the next one")

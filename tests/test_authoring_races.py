@@ -222,6 +222,26 @@ def test_fools_from_two_tabs_both_wait_for_their_word(engine: Engine):
     assert_sound(engine)
 
 
+@pytest.mark.parametrize("limit", ["attempts", "attempts_a_day"])
+def test_clocks_that_differ_do_not_exceed_the_attempts(engine: Engine, limit: str):
+    [author] = add_authored_round(engine, authors=1, **{"attempts": 5, limit: 1})
+    made = making(engine, author)
+    other = FixedModel(otherwise=other_than(made.target_label))
+
+    class Overtaken(FixedModel):
+        """Is at work while a server whose clock is ahead takes another text, which fools the model."""
+
+        def ask(self, text: str) -> Any:
+            ahead = clock_at(MOMENT + 2 * LEASE)
+            submit(engine, other.ask, NUMBER, author, sent(made.id, "Fool 0."), now=ahead)
+            return super().ask(text)
+
+    with pytest.raises(IllegalMove, match=r"^the 1 attempts for|^you have made 1 attempts today"):
+        submit(engine, Overtaken().ask, NUMBER, author, sent(made.id, TEXT), now=clock_at(MOMENT))
+    assert [attempt.text for attempt in attempts(engine)] == ["Fool 0."]
+    assert_sound(engine)
+
+
 def test_one_text_from_two_tabs_is_one_attempt(engine: Engine):
     [author] = add_authored_round(engine, authors=1)
     made = making(engine, author)
