@@ -1,48 +1,29 @@
-"""The command line as a user meets it: in a process of its own, or many commands in one that loads torch once."""
+"""The command line as a user meets it, each command in a process of its own."""
 
-import json
+import multiprocessing
 import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 PATIENCE = 300
 """Seconds before a child counts as hung; generous, since the machine may be shared."""
 
-# A child of a background job would ignore Ctrl-C, and a full disk is told by a limit on the size of every file.
-_START = """
-import os, resource, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-if os.environ.get("TEST_FILE_BYTES"):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["TEST_FILE_BYTES"]),) * 2)
-from dynaround.cli import main
-main()
-"""
-
-_MANY = """
-import contextlib, io, json, os, sys, traceback
-from dynaround.cli import main
-answers = sys.stdout
-for line in sys.stdin:
-    asked = json.loads(line)
-    os.chdir(asked["cwd"])
-    os.environ.update(asked["env"])
-    sys.argv = ["dynaround", *asked["arguments"]]
-    out, err, code = io.StringIO(), io.StringIO(), None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code
-        except BaseException:
-            traceback.print_exc()
-    for name in asked["env"]:
-        del os.environ[name]
-    print(json.dumps([code, out.getvalue(), err.getvalue()]), file=answers, flush=True)
-"""
+# Loading these takes ten seconds of a slow core, so it is done once; each command is a fork of what has loaded them.
+_LOADED = [
+    *("dynaround.cli", "dynaround.commands", "dynaround.training_commands", "rounds.commands", "workers.commands"),
+    *("dynaround.training", "dynaround.target_model", "rounds.reporting", "scipy.stats", "tests.command"),
+    *("transformers.models.auto.modeling_auto", "transformers.models.bert.modeling_bert"),
+]
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(_LOADED)
 
 
 class Outcome(NamedTuple):
@@ -53,15 +34,87 @@ class Outcome(NamedTuple):
     err: str
 
 
+class Command:
+    """A command under way; its words go to files, so that it never waits for a reader."""
+
+    def __init__(self, arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None):
+        self._files = [Path(tempfile.mkdtemp(prefix="dynaround-command-")) / name for name in ("out", "err")]
+        self._words = ("", "")
+        self._process = _forks.Process(target=_play, args=(arguments, cwd, dict(env), file_bytes, *self._files))
+        self._process.start()
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; the negative number of a signal that ended it."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Return how it ended, None while it runs."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """End it on the spot."""
+        self._process.kill()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process.pid
+        os.kill(self._process.pid, number)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Wait for its end and return what it said, as Popen does."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("dynaround", timeout or 0)
+        if self._files:
+            # Killed at once, it may not have come to open them.
+            out, err = (file.read_text(encoding="utf-8") if file.exists() else "" for file in self._files)
+            self._words = (out, err)
+            shutil.rmtree(self._files[0].parent)
+            self._files = []
+        return self._words
+
+
+def _play(
+    arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None, out: Path, err: Path
+) -> None:
+    for stream, file in ((sys.stdout, out), (sys.stderr, err)):
+        # The number under which libraries and C know the stream stays the same.
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    if cwd is not None:
+        os.chdir(cwd)
+    # A child of a background job would ignore Ctrl-C, and a full disk is told by a limit on the size of every file.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    from dynaround.cli import main
+
+    sys.argv = ["dynaround", *arguments]
+    main()
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "DYNAROUND_THREADS": "1", **(env or {})}
+
+
 def start(
     *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, file_bytes: int | None = None
-) -> subprocess.Popen[str]:
+) -> Command:
     """Start a command with one thread of torch; no file it writes may grow beyond `file_bytes`."""
-    limit = {} if file_bytes is None else {"TEST_FILE_BYTES": str(file_bytes)}
+    return Command(list(map(str, arguments)), cwd, _environment(env), file_bytes)
+
+
+def start_interpreter(
+    *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start a command in an interpreter of its own, for what is decided when one starts, and to read along."""
     return subprocess.Popen(
-        [sys.executable, "-c", _START, *map(str, arguments)],
+        [sys.executable, "-m", "dynaround", *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "DYNAROUND_THREADS": "1", **limit, **(env or {})},
+        env=_environment(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -70,7 +123,7 @@ def start(
     )
 
 
-def ended(process: subprocess.Popen[str], patience: float = PATIENCE) -> Outcome:
+def ended(process: Command | subprocess.Popen[str], patience: float = PATIENCE) -> Outcome:
     """Wait for the end of a command."""
     try:
         out, err = process.communicate(timeout=patience)
@@ -90,29 +143,3 @@ def run(
 ) -> Outcome:
     """Run a command in a process of its own."""
     return ended(start(*arguments, cwd=cwd, env=env, file_bytes=file_bytes), patience)
-
-
-class ManyCommands:
-    """One process that runs command after command, each as `main` would, so that torch is loaded once."""
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _MANY],
-            env={**os.environ, "DYNAROUND_THREADS": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
-        self._process.communicate(timeout=PATIENCE)
-
-    def run(self, *arguments: object, cwd: Path, env: Mapping[str, str] | None = None) -> Outcome:
-        """Run one command in the folder `cwd`."""
-        assert self._process.stdin and self._process.stdout
-        asked = {"arguments": [str(a) for a in arguments], "cwd": str(cwd), "env": dict(env or {})}
-        self._process.stdin.write(json.dumps(asked) + "\n")
-        self._process.stdin.flush()
-        return Outcome(*json.loads(self._process.stdout.readline()))

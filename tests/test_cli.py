@@ -21,7 +21,7 @@ from dynaround.folders import data_hash
 from dynaround.mixture import plain_row
 from dynaround.settings import create_workspace
 from dynaround.tasks.sentiment import SENTIMENT
-from tests.command import ManyCommands, Outcome, run, start
+from tests.command import Outcome, ended, run, start_interpreter
 from tests.site import SECRET
 from tests.small_round import write_reviews
 from tests.stages import Stages, play_stages, write_training_rows
@@ -67,17 +67,17 @@ def test_every_command_has_help_and_an_example_of_itself(name: str, command: cli
     assert all(p.help or p.default is not None for p in command.params if isinstance(p, click.Option) and p.required)
 
 
-def test_a_whole_session(commands: ManyCommands, tiny_encoder: Path, tmp_path: Path):
+def test_a_whole_session(tiny_encoder: Path, tmp_path: Path):
     rows = write_training_rows(tmp_path / "rows.csv")
     files = write_reviews(tmp_path, 60)
     env = {"DYNAROUND_ENCODER": str(tiny_encoder)}
 
     def said(*arguments: object) -> Any:
-        done = commands.run(*arguments, "--json", cwd=tmp_path / "bench", env=env)
+        done = run(*arguments, "--json", cwd=tmp_path / "bench", env=env)
         assert (done.code, done.err) == (0, ""), done
         return json.loads(done.out)
 
-    assert "bench is ready" in commands.run("init", "bench", cwd=tmp_path).out
+    assert "bench is ready" in run("init", "bench", cwd=tmp_path).out
     recipe = ["--epochs", "6", "--learning-rate", "0.003", "--batch-rows", "4"]
     model = said("train", "--corpus", f"csv:{rows}", "--name", "model-0", *recipe)
     assert model["rows"] == len(rows.read_text().splitlines()) - 1
@@ -92,7 +92,7 @@ def test_a_whole_session(commands: ManyCommands, tiny_encoder: Path, tmp_path: P
     crowd = said("workers", "simulate", "1", "--truth", files.truth)
     assert (crowd["responses_added"], crowd["responses_in_all"]) == (750, 750)
     assert said("round", "status", "1")["still_wanted"] == 0
-    assert commands.run("round", "close", "1", cwd=tmp_path / "bench").code == 0
+    assert run("round", "close", "1", cwd=tmp_path / "bench").code == 0
     released = said("round", "release", "1")
     assert released["responses_from"] == "a scripted crowd (not people)"
     checks = said("check", "releases/round-1")
@@ -102,12 +102,6 @@ def test_a_whole_session(commands: ManyCommands, tiny_encoder: Path, tmp_path: P
 @pytest.fixture(scope="module")
 def stages(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Stages:
     return play_stages(tmp_path_factory.mktemp("cli"), tiny_encoder, reviews=60, size=150)
-
-
-@pytest.fixture(scope="module")
-def commands() -> Iterator[ManyCommands]:
-    with ManyCommands() as many:
-        yield many
 
 
 @pytest.fixture(scope="module")
@@ -215,30 +209,30 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("line", "told"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_a_mistake_is_one_sentence_and_code_2(commands: ManyCommands, bench: Path, line: str, told: str):
-    assert re.search(told, refused(commands.run(*line.split(), cwd=bench)))
+def test_a_mistake_is_one_sentence_and_code_2(bench: Path, line: str, told: str):
+    assert re.search(told, refused(run(*line.split(), cwd=bench)))
 
 
 def test_a_mistake_in_a_process_of_its_own(bench: Path):
     assert "no round 7" in refused(run("round", "status", "7", "-w", "opened", cwd=bench))
 
 
-def test_rejected_rows_are_listed_before_the_error(commands: ManyCommands, bench: Path):
-    done = commands.run(*f"{TRAIN}csv:latin.csv --json".split(), cwd=bench)
+def test_rejected_rows_are_listed_before_the_error(bench: Path):
+    done = run(*f"{TRAIN}csv:latin.csv --json".split(), cwd=bench)
     assert done.err.startswith("rejected: csv:latin.csv, line 2: byte 3 of line 2 is not UTF-8 (0xfc)\n")
     assert not (bench / "closed" / "models" / "new").exists()
 
 
-def test_a_mistake_at_opening_opens_nothing(commands: ManyCommands, bench: Path):
-    commands.run(*f"{OPEN}csv:columns.csv".split(), cwd=bench)
-    assert "no round 2; there is 1" in refused(commands.run("round", "status", "2", "-w", "closed", cwd=bench))
+def test_a_mistake_at_opening_opens_nothing(bench: Path):
+    run(*f"{OPEN}csv:columns.csv".split(), cwd=bench)
+    assert "no round 2; there is 1" in refused(run("round", "status", "2", "-w", "closed", cwd=bench))
 
 
 @pytest.mark.parametrize("command", ["init", "round status 1 -w", "serve -w"])
 @pytest.mark.parametrize(
     ("state", "told"), [("garbage", "damaged"), ("a folder", "cannot be used"), ("not migrated", "run: dynaround init")]
 )
-def test_a_database_that_cannot_be_used(commands: ManyCommands, tmp_path: Path, command: str, state: str, told: str):
+def test_a_database_that_cannot_be_used(tmp_path: Path, command: str, state: str, told: str):
     create_workspace(tmp_path / "bench")
     database = tmp_path / "bench" / "dynaround.sqlite"
     database.unlink()
@@ -246,7 +240,7 @@ def test_a_database_that_cannot_be_used(commands: ManyCommands, tmp_path: Path, 
         database.write_bytes(b"garbage" * 1000)
     elif state == "a folder":
         database.mkdir()
-    done = commands.run(*command.split(), "bench", cwd=tmp_path)
+    done = run(*command.split(), "bench", cwd=tmp_path)
     if state == "not migrated" and command == "init":
         assert done.code == 0
     else:
@@ -262,31 +256,31 @@ def test_a_database_that_cannot_be_used(commands: ManyCommands, tmp_path: Path, 
         ("sqlite:////nowhere/at/all.sqlite", "cannot be used"),
     ],
 )
-def test_a_database_url_that_leads_nowhere(commands: ManyCommands, bench: Path, url: str, told: str):
-    done = commands.run("round", "status", "1", "-w", "opened", cwd=bench, env={"DYNAROUND_DATABASE_URL": url})
+def test_a_database_url_that_leads_nowhere(bench: Path, url: str, told: str):
+    done = run("round", "status", "1", "-w", "opened", cwd=bench, env={"DYNAROUND_DATABASE_URL": url})
     assert re.search(told, refused(done))
 
 
-def test_a_workspace_may_have_any_name(commands: ManyCommands, tmp_path: Path):
+def test_a_workspace_may_have_any_name(tmp_path: Path):
     name = "what? 50% #1 & Grüße"
-    assert commands.run("init", name, cwd=tmp_path).code == 0
+    assert run("init", name, cwd=tmp_path).code == 0
     assert (tmp_path / name / "dynaround.sqlite").is_file() and [p.name for p in tmp_path.iterdir()] == [name]
-    assert "there is none yet" in refused(commands.run("round", "status", "1", "-w", name, cwd=tmp_path))
+    assert "there is none yet" in refused(run("round", "status", "1", "-w", name, cwd=tmp_path))
 
 
-def test_a_port_in_use_is_said(commands: ManyCommands, bench: Path):
+def test_a_port_in_use_is_said(bench: Path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        done = commands.run("serve", "-w", "opened", "--port", port, cwd=bench, env={"DYNAROUND_SECRET": SECRET})
+        done = run("serve", "-w", "opened", "--port", port, cwd=bench, env={"DYNAROUND_SECRET": SECRET})
     assert f"port {port} of 127.0.0.1 cannot be used (Address already in use); choose another" in refused(done)
 
 
-def test_check_ends_with_1_where_a_promise_is_broken(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_check_ends_with_1_where_a_promise_is_broken(stages: Stages, tmp_path: Path):
     release = stages.copy("released", tmp_path / "bench") / "releases" / "round-1"
-    assert commands.run("check", release, cwd=tmp_path).code == 0
+    assert run("check", release, cwd=tmp_path).code == 0
     train = release / "train.jsonl"
     train.write_text(train.read_text().replace("The ", "One ", 1))
-    done = commands.run("check", release, cwd=tmp_path)
+    done = run("check", release, cwd=tmp_path)
     assert (done.code, done.err) == (1, "")
     assert [line.split()[0] for line in done.out.splitlines() if "train.jsonl has changed" in line] == ["fails"]
 
@@ -309,7 +303,7 @@ def test_files_are_utf_8_in_any_locale_and_printing_never_crashes(tiny_encoder: 
     rows.write_text(text + "gut,語\n", encoding="utf-8")
     create_workspace(tmp_path / "bench")
     train = ["train", "--corpus", f"csv:{rows}", "--name", "m", "--encoder", tiny_encoder, "--epochs", "1"]
-    done = run(*train, cwd=tmp_path / "bench", env=LOCALES[locale])
+    done = ended(start_interpreter(*train, cwd=tmp_path / "bench", env=LOCALES[locale]))
     assert done.code == 0 and done.err.count("\n") == 1 and "rejected: " in done.err, done
     assert "1 rejected" in done.out
     # Without this the sentences would be read as other ones, and the model would be another.
@@ -317,7 +311,7 @@ def test_files_are_utf_8_in_any_locale_and_printing_never_crashes(tiny_encoder: 
 
 
 def test_ctrl_c_ends_the_server_in_peace(bench: Path):
-    process = start("serve", "-w", "opened", "--port", "0", cwd=bench, env={"DYNAROUND_SECRET": SECRET})
+    process = start_interpreter("serve", "-w", "opened", "--port", "0", cwd=bench, env={"DYNAROUND_SECRET": SECRET})
     assert process.stdout and "serving opened on http://127.0.0.1:" in process.stdout.readline()
     process.send_signal(2)
     out, err = process.communicate(timeout=60)

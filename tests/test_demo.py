@@ -23,7 +23,7 @@ from dynaround.mixture import plain_row
 from dynaround.settings import Workspace
 from dynaround.tables import Evaluation, Round
 from server.demo import play
-from tests.command import PATIENCE, ManyCommands, run, start
+from tests.command import PATIENCE, run, start
 from tests.small_round import now
 from tests.stages import facts_of
 from tests.tiny_model import make_encoder, make_model
@@ -143,8 +143,7 @@ def test_playing_it_again_adds_nothing_and_tells_the_same(small: Played):
 
 
 def test_another_seed_in_the_same_folder_is_refused(small: Played):
-    with ManyCommands() as commands:
-        done = commands.run("demo", "--no-serve", "--seed", "1", "--folder", small.folder, cwd=small.folder)
+    done = run("demo", "--no-serve", "--seed", "1", "--folder", small.folder, cwd=small.folder)
     assert done.code == 2 and "holds another demo; name another --folder" in done.err, done
 
 

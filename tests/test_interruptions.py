@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -14,7 +13,7 @@ import pytest
 from dynaround.folders import MANIFEST, read_manifest
 from dynaround.harvest import CHUNK
 from dynaround.settings import create_workspace
-from tests.command import PATIENCE, ManyCommands, ended, run, start
+from tests.command import PATIENCE, Command, ended, run, start
 from tests.stages import Stages, facts_of, leftovers, play_stages, write_training_rows
 
 ROWS = 400
@@ -29,13 +28,7 @@ def stages(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Stag
     return play_stages(tmp_path_factory.mktemp("stages"), tiny_encoder, reviews=1500, size=ROWS)
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[ManyCommands]:
-    with ManyCommands() as many:
-        yield many
-
-
-def wait_for(process: subprocess.Popen[str], moment: Callable[[], bool]) -> None:
+def wait_for(process: Command, moment: Callable[[], bool]) -> None:
     """Wait for a moment in the life of a process, which must not end before."""
     deadline = time.monotonic() + PATIENCE
     while not moment():
@@ -44,7 +37,7 @@ def wait_for(process: subprocess.Popen[str], moment: Callable[[], bool]) -> None
         time.sleep(0.001)
 
 
-def killed_at(process: subprocess.Popen[str], moment: Callable[[], bool]) -> None:
+def killed_at(process: Command, moment: Callable[[], bool]) -> None:
     """Kill a process at a moment."""
     try:
         wait_for(process, moment)
@@ -83,64 +76,60 @@ def responses_of(bench: Path) -> int:
     return answer_of(bench / "dynaround.sqlite", "SELECT count(*) FROM response")
 
 
-def goes_on(commands: ManyCommands, bench: Path, stages: Stages, stage: str, *command: str) -> None:
+def goes_on(bench: Path, stages: Stages, stage: str, *command: str) -> None:
     """Run a command again: it succeeds, all is as without the interruption, and nothing half-done is left."""
-    done = commands.run(*command, cwd=bench)
+    done = run(*command, cwd=bench)
     assert (done.code, done.err) == (0, ""), done
     assert facts_of(bench) == stages.facts(stage)
     assert leftovers(bench) == [] and not list((bench / "work").glob("harvest-1.sqlite*"))
 
 
 @pytest.mark.parametrize("position", [0, CHUNK, pytest.param(2 * CHUNK, marks=pytest.mark.long)])
-def test_a_harvest_killed_while_it_predicts_goes_on(
-    commands: ManyCommands, stages: Stages, tmp_path: Path, position: int
-):
+def test_a_harvest_killed_while_it_predicts_goes_on(stages: Stages, tmp_path: Path, position: int):
     bench = stages.copy("opened", tmp_path / "bench")
     killed_at(start(*HARVEST, cwd=bench), lambda: position_of(bench) >= position)
     assert facts_of(bench) == stages.facts("opened")
-    goes_on(commands, bench, stages, "harvested", *HARVEST)
+    goes_on(bench, stages, "harvested", *HARVEST)
 
 
-def test_a_harvest_killed_before_it_stores_goes_on(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_a_harvest_killed_before_it_stores_goes_on(stages: Stages, tmp_path: Path):
     bench = stages.copy("opened", tmp_path / "bench")
     all_sentences = len((bench / "corpus" / "truth-0.jsonl").read_text().splitlines())
     with held(bench):
         killed_at(start(*HARVEST, cwd=bench), lambda: position_of(bench) == all_sentences)
     assert facts_of(bench) == stages.facts("opened")
-    goes_on(commands, bench, stages, "harvested", *HARVEST)
+    goes_on(bench, stages, "harvested", *HARVEST)
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.8, pytest.param(0.99, marks=pytest.mark.long)])
-def test_a_crowd_killed_between_pages_goes_on(commands: ManyCommands, stages: Stages, tmp_path: Path, share: float):
+def test_a_crowd_killed_between_pages_goes_on(stages: Stages, tmp_path: Path, share: float):
     bench = stages.copy("harvested", tmp_path / "bench")
     killed_at(start(*CROWD, cwd=bench), lambda: responses_of(bench) > share * 5 * ROWS)
     assert responses_of(bench) % 10 == 0, "a page is stored whole or not at all"
-    goes_on(commands, bench, stages, "answered", *CROWD)
+    goes_on(bench, stages, "answered", *CROWD)
 
 
-def test_a_release_killed_while_it_writes_goes_on(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_a_release_killed_while_it_writes_goes_on(stages: Stages, tmp_path: Path):
     bench = stages.copy("closed", tmp_path / "bench")
     killed_at(start(*RELEASE, cwd=bench), lambda: any((bench / "releases").iterdir()))
-    goes_on(commands, bench, stages, "released", *RELEASE)
+    goes_on(bench, stages, "released", *RELEASE)
 
 
-def test_a_release_killed_before_it_is_recorded_goes_on(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_a_release_killed_before_it_is_recorded_goes_on(stages: Stages, tmp_path: Path):
     bench, folder = stages.copy("closed", tmp_path / "bench"), tmp_path / "bench" / "releases" / "round-1"
     with held(bench):
         killed_at(start(*RELEASE, cwd=bench), lambda: (folder / MANIFEST).is_file())
     assert facts_of(bench) == stages.facts("closed")._replace(release=facts_of(bench).release)
-    goes_on(commands, bench, stages, "released", *RELEASE)
+    goes_on(bench, stages, "released", *RELEASE)
 
 
-def test_a_release_killed_before_its_folder_has_its_name_goes_on(
-    commands: ManyCommands, stages: Stages, tmp_path: Path
-):
+def test_a_release_killed_before_its_folder_has_its_name_goes_on(stages: Stages, tmp_path: Path):
     bench, folder = stages.copy("closed", tmp_path / "bench"), tmp_path / "bench" / "releases" / "round-1"
     with held(bench):
         killed_at(start(*RELEASE, cwd=bench), lambda: (folder / MANIFEST).is_file())
     # One step back: the moment between the two is too short to be met.
     folder.rename(folder.with_name(".round-1.new"))
-    goes_on(commands, bench, stages, "released", *RELEASE)
+    goes_on(bench, stages, "released", *RELEASE)
 
 
 class Training:
@@ -163,11 +152,9 @@ class Training:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(
-    commands: ManyCommands, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, object]:
+def undisturbed(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     training = Training(tmp_path_factory.mktemp("undisturbed") / "bench", tiny_encoder)
-    assert commands.run(*training.command, cwd=training.folder).code == 0
+    assert run(*training.command, cwd=training.folder).code == 0
     return read_manifest(training.models / "m")
 
 
@@ -176,8 +163,8 @@ def training(tiny_encoder: Path, tmp_path: Path) -> Training:
     return Training(tmp_path / "bench", tiny_encoder)
 
 
-def trains_at_last(commands: ManyCommands, training: Training, undisturbed: dict[str, object]) -> None:
-    done = commands.run(*training.command, cwd=training.folder)
+def trains_at_last(training: Training, undisturbed: dict[str, object]) -> None:
+    done = run(*training.command, cwd=training.folder)
     assert (done.code, done.err) == (0, ""), done
     assert read_manifest(training.models / "m") == undisturbed
     assert [p.name for p in training.models.iterdir()] == ["m"]
@@ -185,14 +172,14 @@ def trains_at_last(commands: ManyCommands, training: Training, undisturbed: dict
 
 @pytest.mark.parametrize("moment", [Training.has_begun, Training.has_weights], ids=["fitting", "writing"])
 def test_a_training_that_was_killed_starts_anew(
-    commands: ManyCommands, training: Training, undisturbed: dict[str, object], moment: Callable[[Training], bool]
+    training: Training, undisturbed: dict[str, object], moment: Callable[[Training], bool]
 ):
     killed_at(start(*training.command, cwd=training.folder), lambda: moment(training))
     assert not (training.models / "m").exists()
-    trains_at_last(commands, training, undisturbed)
+    trains_at_last(training, undisturbed)
 
 
-def interrupted_at(process: subprocess.Popen[str], moment: Callable[[], bool]) -> None:
+def interrupted_at(process: Command, moment: Callable[[], bool]) -> None:
     """Press Ctrl-C at a moment: one sentence, and the code that says so."""
     wait_for(process, moment)
     process.send_signal(signal.SIGINT)
@@ -201,23 +188,23 @@ def interrupted_at(process: subprocess.Popen[str], moment: Callable[[], bool]) -
     assert done.err.strip() == "interrupted; run the same command again and it goes on"
 
 
-def test_ctrl_c_in_a_harvest(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_ctrl_c_in_a_harvest(stages: Stages, tmp_path: Path):
     bench = stages.copy("opened", tmp_path / "bench")
     interrupted_at(start(*HARVEST, cwd=bench), lambda: position_of(bench) >= CHUNK)
     assert facts_of(bench) == stages.facts("opened")
-    goes_on(commands, bench, stages, "harvested", *HARVEST)
+    goes_on(bench, stages, "harvested", *HARVEST)
 
 
-def test_ctrl_c_in_a_crowd(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_ctrl_c_in_a_crowd(stages: Stages, tmp_path: Path):
     bench = stages.copy("harvested", tmp_path / "bench")
     interrupted_at(start(*CROWD, cwd=bench), lambda: responses_of(bench) > ROWS)
-    goes_on(commands, bench, stages, "answered", *CROWD)
+    goes_on(bench, stages, "answered", *CROWD)
 
 
-def test_ctrl_c_in_a_training(commands: ManyCommands, training: Training, undisturbed: dict[str, object]):
+def test_ctrl_c_in_a_training(training: Training, undisturbed: dict[str, object]):
     interrupted_at(start(*training.command, cwd=training.folder), training.has_begun)
     assert list(training.models.iterdir()) == []
-    trains_at_last(commands, training, undisturbed)
+    trains_at_last(training, undisturbed)
 
 
 def short_of_disk(bench: Path, file_bytes: int, *command: str) -> None:
@@ -227,7 +214,7 @@ def short_of_disk(bench: Path, file_bytes: int, *command: str) -> None:
 
 
 @pytest.mark.parametrize("room", ["spool", "database"])
-def test_a_harvest_without_room_goes_on_with_some(commands: ManyCommands, stages: Stages, tmp_path: Path, room: str):
+def test_a_harvest_without_room_goes_on_with_some(stages: Stages, tmp_path: Path, room: str):
     bench = stages.copy("opened", tmp_path / "bench")
     database = os.stat(bench / "dynaround.sqlite").st_size
     # The spool needs some megabytes. With all sentences in it, only the examples are left to be stored.
@@ -236,38 +223,36 @@ def test_a_harvest_without_room_goes_on_with_some(commands: ManyCommands, stages
             killed_at(start(*HARVEST, cwd=bench), lambda: position_of(bench) > 2 * CHUNK)
     short_of_disk(bench, database + 100_000, *HARVEST)
     assert facts_of(bench) == stages.facts("opened")
-    goes_on(commands, bench, stages, "harvested", *HARVEST)
+    goes_on(bench, stages, "harvested", *HARVEST)
 
 
-def test_a_crowd_without_room_goes_on_with_some(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_a_crowd_without_room_goes_on_with_some(stages: Stages, tmp_path: Path):
     bench = stages.copy("harvested", tmp_path / "bench")
     short_of_disk(bench, os.stat(bench / "dynaround.sqlite").st_size + 50_000, *CROWD)
-    goes_on(commands, bench, stages, "answered", *CROWD)
+    goes_on(bench, stages, "answered", *CROWD)
 
 
-def test_a_release_without_room_is_made_with_some(commands: ManyCommands, stages: Stages, tmp_path: Path):
+def test_a_release_without_room_is_made_with_some(stages: Stages, tmp_path: Path):
     bench = stages.copy("closed", tmp_path / "bench")
     longest = max(len(content) for content in stages.facts("released").release.values())
     short_of_disk(bench, longest - 1, *RELEASE)
     assert facts_of(bench) == stages.facts("closed") and list((bench / "releases").iterdir()) == []
-    goes_on(commands, bench, stages, "released", *RELEASE)
+    goes_on(bench, stages, "released", *RELEASE)
 
 
-def test_a_training_without_room_is_done_with_some(
-    commands: ManyCommands, training: Training, undisturbed: dict[str, object]
-):
+def test_a_training_without_room_is_done_with_some(training: Training, undisturbed: dict[str, object]):
     short_of_disk(training.folder, 50_000, *training.command)
     assert list(training.models.iterdir()) == []
-    trains_at_last(commands, training, undisturbed)
+    trains_at_last(training, undisturbed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seconds", [1, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7])
-def test_a_harvest_killed_at_any_time_goes_on(commands: ManyCommands, stages: Stages, tmp_path: Path, seconds: float):
+def test_a_harvest_killed_at_any_time_goes_on(stages: Stages, tmp_path: Path, seconds: float):
     bench = stages.copy("opened", tmp_path / "bench")
     process = start(*HARVEST, cwd=bench)
     time.sleep(seconds)
     process.kill()
     process.communicate()
-    assert commands.run(*HARVEST, cwd=bench).code == 0
+    assert run(*HARVEST, cwd=bench).code == 0
     assert facts_of(bench) == stages.facts("harvested")

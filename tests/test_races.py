@@ -1,6 +1,5 @@
 """Two processes at the same work in one workspace: one does it, the other says so, and nothing is stored twice."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from dynaround.settings import Workspace, create_workspace
 from dynaround.tables import Event, Page, Response, Round
 from rounds.harvesting import harvest_round
 from rounds.opening import open_new_round
-from tests.command import PATIENCE, Outcome, ended, run, start
+from tests.command import PATIENCE, Command, Outcome, ended, run, start
 from tests.small_round import add_tiny_model, now, write_reviews
 from tests.stages import Stages, facts_of, play_stages
 
@@ -27,7 +26,7 @@ def stages(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Stag
     return play_stages(tmp_path_factory.mktemp("races"), tiny_encoder, reviews=300, size=300)
 
 
-def both(*commands: subprocess.Popen[str]) -> list[Outcome]:
+def both(*commands: Command) -> list[Outcome]:
     """Return how two commands ended, the one that did it first."""
     return sorted((ended(process) for process in commands), key=lambda done: done.code or 0)
 
