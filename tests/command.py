@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +22,13 @@ _LOADED = [
     *("dynaround.training", "dynaround.target_model", "rounds.reporting", "scipy.stats", "tests.command"),
     *("transformers.models.auto.modeling_auto", "transformers.models.bert.modeling_bert"),
 ]
+_COMMAND_LINE = "from dynaround.cli import main; main()"
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(_LOADED)
 
 
 class Outcome(NamedTuple):
-    """How a command ended; the code is None where it crashed."""
+    """How a command ended: its exit code, or the negative number of the signal that ended it."""
 
     code: int | None
     out: str
@@ -37,10 +38,12 @@ class Outcome(NamedTuple):
 class Command:
     """A command under way; its words go to files, so that it never waits for a reader."""
 
-    def __init__(self, arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None):
-        self._files = [Path(tempfile.mkdtemp(prefix="dynaround-command-")) / name for name in ("out", "err")]
-        self._words = ("", "")
-        self._process = _forks.Process(target=_play, args=(arguments, cwd, dict(env), file_bytes, *self._files))
+    def __init__(
+        self, program: str, arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None
+    ):
+        self._said = Path(tempfile.mkdtemp(prefix="dynaround-command-"))
+        self._words: tuple[str, str] | None = None
+        self._process = _forks.Process(target=_play, args=(program, arguments, cwd, dict(env), file_bytes, self._said))
         self._process.start()
 
     @property
@@ -61,26 +64,42 @@ class Command:
         assert self._process.pid
         os.kill(self._process.pid, number)
 
+    def lines(self) -> Iterator[str]:
+        """Return the lines that it prints, each as soon as it stands there."""
+        read = 0
+        while True:
+            over = self.poll() is not None
+            out = self._printed("out")
+            for line in out[read:].splitlines(keepends=True):
+                if line.endswith("\n"):
+                    read += len(line)
+                    yield line
+            if over:
+                return
+            time.sleep(0.001)
+
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Wait for its end and return what it said, as Popen does."""
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("dynaround", timeout or 0)
-        if self._files:
-            # Killed at once, it may not have come to open them.
-            out, err = (file.read_text(encoding="utf-8") if file.exists() else "" for file in self._files)
-            self._words = (out, err)
-            shutil.rmtree(self._files[0].parent)
-            self._files = []
+        if self._words is None:
+            self._words = (self._printed("out"), self._printed("err"))
+            shutil.rmtree(self._said)
         return self._words
+
+    def _printed(self, name: str) -> str:
+        # Killed at once, it may not have come to open them.
+        file = self._said / name
+        return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _play(
-    arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None, out: Path, err: Path
+    program: str, arguments: list[str], cwd: Path | None, env: Mapping[str, str], file_bytes: int | None, said: Path
 ) -> None:
-    for stream, file in ((sys.stdout, out), (sys.stderr, err)):
+    for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
         # The number under which libraries and C know the stream stays the same.
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+        os.dup2(os.open(said / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
@@ -90,10 +109,8 @@ def _play(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-    from dynaround.cli import main
-
     sys.argv = ["dynaround", *arguments]
-    main()
+    exec(program, {"__name__": "__main__"})
 
 
 def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -104,7 +121,12 @@ def start(
     *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, file_bytes: int | None = None
 ) -> Command:
     """Start a command with one thread of torch; no file it writes may grow beyond `file_bytes`."""
-    return Command(list(map(str, arguments)), cwd, _environment(env), file_bytes)
+    return Command(_COMMAND_LINE, list(map(str, arguments)), cwd, _environment(env), file_bytes)
+
+
+def start_program(program: str, *arguments: object) -> Command:
+    """Start a few lines of Python, with `arguments` in `sys.argv[1:]`."""
+    return Command(program, list(map(str, arguments)), None, _environment(None), None)
 
 
 def start_interpreter(

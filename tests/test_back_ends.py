@@ -3,8 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +16,11 @@ from dynaround.exports import SIDE_FOLDER
 from dynaround.folders import file_hashes
 from dynaround.serving import LEAST_AGREEMENT, SAMPLE_SIZE, compare, load_served_model, sample
 from dynaround.target_model import TargetModel
+from tests.command import ended, start_program
 from tests.tiny_model import LABELS, WORDS, make_model
 
 needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is an optional package")
 OPENVINO, LOW = Way("openvino", "float32"), Way("torch", "bfloat16")
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -201,12 +199,8 @@ print(model.back_end, model.predict(["the soup was cold"])[0].label)
 
 @needs_openvino
 def test_processes_that_load_at_once_export_once_and_say_the_same(folder):
-    command = [sys.executable, "-c", LOADING, str(folder), "openvino", *LABELS]
-    started = [
-        subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    said = [process.communicate(timeout=300) for process in started]
-    assert [process.returncode for process in started] == [0, 0], said
-    assert len({out for out, _ in said}) == 1 and said[0][0].startswith("openvino ")
+    started = [start_program(LOADING, folder, "openvino", *LABELS) for _ in range(2)]
+    said = [ended(process) for process in started]
+    assert [done.code for done in said] == [0, 0], said
+    assert len({done.out for done in said}) == 1 and said[0].out.startswith("openvino ")
     assert len(side_files(folder, "model.xml")) == 1

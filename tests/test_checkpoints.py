@@ -3,8 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +14,7 @@ from dynaround.folders import file_hash
 from dynaround.mixture import plain_row
 from dynaround.training import Recipe, train
 from dynaround.training_settings import TrainingSettings
+from tests.command import start_program
 from tests.tiny_model import LABELS, ROWS
 
 CHILD = """
@@ -50,14 +49,13 @@ def stop_at(step):
 
 def killed_after(step, folder, encoder):
     """Train in a child process and kill it after a step; return the steps it took."""
-    command = [sys.executable, "-c", CHILD, str(folder), str(encoder)]
-    took = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            took.append(int(line.split()[0]))
-            if took[-1] >= step:
-                process.send_signal(signal.SIGKILL)
-                break
+    process, took = start_program(CHILD, folder, encoder), []
+    for line in process.lines():
+        took.append(int(line.split()[0]))
+        if took[-1] >= step:
+            process.kill()
+            break
+    process.communicate()
     assert process.returncode == -signal.SIGKILL
     return took
 

@@ -165,7 +165,8 @@ def count_of(folder: Path, table: str) -> int:
         return 0
 
 
-@pytest.mark.parametrize("moment", [m if m == "crowd" else pytest.param(m, marks=pytest.mark.long) for m in MOMENTS])
+@pytest.mark.long
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_demo_goes_on_to_the_same_release(small: Played, tmp_path: Path, moment: str):
     folder = tmp_path / "demo"
     process = start("demo", "--no-serve", "--folder", folder, cwd=tmp_path)

@@ -265,6 +265,7 @@ def test_a_release_of_ours_and_a_workspace_with_an_open_round_are_refused(worksp
         imported(workspace, published(tmp_path / "other.jsonl", 45), Sizes(30, 15))
 
 
+@pytest.mark.long
 def test_round_1_dev_is_drawn_anew_as_the_command_says(shared_data, tmp_path):
     file = shared_data / "dynasent" / "dynasent-v1.1-round01-yelp-dev.jsonl"
     assert run("init", ".", cwd=tmp_path).code == 0

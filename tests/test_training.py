@@ -5,8 +5,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from dynaround.processor import has_bfloat16
 from dynaround.target_model import TargetModel
 from dynaround.training import Recipe, read_review_ids, train
 from dynaround.training_settings import TrainingSettings
+from tests.command import ended, start_program
 from tests.tiny_model import LABELS, ROWS, make_encoder, make_model
 
 SLOW_TRAINING = """
@@ -175,10 +174,10 @@ def test_a_crash_in_the_middle_leaves_nothing(tiny_encoder, tmp_path):
 
 def test_a_killed_training_leaves_no_model_and_runs_again(tiny_encoder, tmp_path):
     folder = tmp_path / "models" / "model-1"
-    command = [sys.executable, "-c", SLOW_TRAINING, str(folder), str(tiny_encoder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "step\n"
-        process.send_signal(signal.SIGKILL)
+    process = start_program(SLOW_TRAINING, folder, tiny_encoder)
+    assert next(process.lines()) == "step\n"
+    process.kill()
+    process.communicate()
     assert process.returncode == -signal.SIGKILL and not folder.exists()
     make_model(folder, tiny_encoder, epochs=1)
     assert os.listdir(tmp_path / "models") == ["model-1"] and read_manifest(folder)["kind"] == "model"
@@ -186,12 +185,11 @@ def test_a_killed_training_leaves_no_model_and_runs_again(tiny_encoder, tmp_path
 
 def test_a_full_disk_while_saving_is_said_and_nothing_is_left(tiny_encoder, tmp_path):
     folder = tmp_path / "models" / "model-1"
-    command = [sys.executable, "-c", FULL_DISK, str(folder), str(tiny_encoder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = ended(start_program(FULL_DISK, folder, tiny_encoder))
     sentence = (
         f"there is no room left to write {folder} (File too large); free some and run again, nothing of it was kept"
     )
-    assert done.stdout.splitlines() == [sentence, sentence], done.stderr
+    assert done.out.splitlines() == [sentence, sentence], done.err
     assert os.listdir(tmp_path / "models") == []
 
 
