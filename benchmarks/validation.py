@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from sqlalchemy import Column, DateTime, Engine, Integer, MetaData, String, Table, insert, text
@@ -98,14 +98,20 @@ def milliseconds(times: Sequence[float]) -> str:
     return f"{1000 * statistics.median(ordered):8.1f}{1000 * ordered[int(0.95 * (len(ordered) - 1))]:8.1f}"
 
 
-def run_for(people: Sequence[Validator], seconds: float, server: int) -> float:
-    """Let them all work for so long, and return the seconds of processor that the server's children used."""
-    used = processor_seconds(server)
-    end = time.monotonic() + seconds
-    threads: list[threading.Thread] = all_work(people, lambda: time.monotonic() > end)
+class Spent(NamedTuple):
+    """Seconds by the clock, until the last request that was under way had its answer, and of the server's processor."""
+
+    clock: float
+    processor: float
+
+
+def run_for(people: Sequence[Validator], seconds: float, server: int) -> Spent:
+    """Let them all work for so long, and return what was spent."""
+    used, start = processor_seconds(server), time.monotonic()
+    threads: list[threading.Thread] = all_work(people, lambda: time.monotonic() > start + seconds)
     for thread in threads:
         thread.join()
-    return processor_seconds(server) - used
+    return Spent(time.monotonic() - start, processor_seconds(server) - used)
 
 
 def measure(workspace: Workspace, kind: str, seconds: float) -> None:
@@ -137,30 +143,27 @@ def measure(workspace: Workspace, kind: str, seconds: float) -> None:
             spent = run_for(some, seconds, process.pid)
             everybody.append(some)
             others = [Inserter(port, one.cookie, token=mine.token) for one, mine in zip(warm, some, strict=False)]
-            tell(count, some, others, seconds, (spent, run_for(others, seconds, process.pid)))
+            tell(count, some, others, spent, run_for(others, seconds, process.pid))
     for people in everybody:
         found = faults(engine, people, ids[: len(people)])
         print(*(found or [f"{len(people)} validators: nothing lost, doubled or served to another"]), sep="; ")
 
 
 def tell(
-    count: int,
-    some: Sequence[Validator],
-    others: Sequence[Validator],
-    seconds: float,
-    processor: tuple[float, float],
+    count: int, some: Sequence[Validator], others: Sequence[Validator], validating: Spent, inserting: Spent
 ) -> None:
-    """Print one line; `processor` are the seconds that the server used for the ones and for the others."""
-    pages = sum(len(one.told) for one in some) / seconds
-    responses = sum(len(labels) for one in some for labels in one.told.values()) / seconds
+    """Print one line: of the validators, and of those who only insert."""
+    done = sum(len(one.told) for one in some)
+    responses = sum(len(labels) for one in some for labels in one.told.values()) / validating.clock
     fetching = [spent for one in some for _, spent in one.fetching]
     giving_in = [spent for one in some for _, spent in one.giving_in]
     sent = [spent for one in others for _, spent in one.giving_in]
-    rows = ROWS * len(sent) / seconds
+    rows = ROWS * len(sent) / inserting.clock
+    pages = done / validating.clock
     print(f"{count:10}{responses:13.0f}{pages:9.1f}{milliseconds(fetching):>18}{milliseconds(giving_in):>17}", end="")
     failed = sum(len(one.failed) for one in [*some, *others])
     wrong = f"  {failed} failed" if failed else ""
-    costs = [1000 * used / max(1, done) for used, done in zip(processor, (pages * seconds, len(sent)), strict=True)]
+    costs = (1000 * validating.processor / max(1, done), 1000 * inserting.processor / max(1, len(sent)))
     print(f"{rows:20.0f}{milliseconds(sent)}{responses / rows:7.2f}{costs[0]:11.1f}{costs[1]:14.1f}", end="")
     print(f"{os.getloadavg()[0]:6.1f}{wrong}", flush=True)
 

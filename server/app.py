@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from threading import Lock
 
 from flask import Flask, Response, request
 from flask_wtf import CSRFProtect
@@ -33,6 +34,7 @@ from server.launcher_pages import launcher_pages
 from server.live_model import MODELS, LiveModels
 from server.onboarding_pages import onboarding_pages
 from server.round_pages import pages
+from server.turns import TURN
 from server.validate_pages import validate_pages
 from server.validator_onboarding_pages import validator_onboarding_pages
 
@@ -89,7 +91,7 @@ def create_app(
     app.config["SECRET_KEY"] = demo_secret(workspace) if demo else settings.required_secret()
     app.config["SESSION_COOKIE_SECURE"] = settings.secure_cookies and not here_alone
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(hours=settings.visit_hours)
-    app.extensions.update({ENGINE: engine, CLOCK: clock, DEMO: demo, MODELS: LiveModels(workspace)})
+    app.extensions.update({ENGINE: engine, CLOCK: clock, DEMO: demo, MODELS: LiveModels(workspace), TURN: Lock()})
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.globals.update(version=__version__, workspace=workspace.root.name, demo=demo)
     app.jinja_env.globals.update(may_open=may_open, home_address=home_address)

@@ -18,6 +18,7 @@ from rounds.sittings import open_sitting
 from server.access import current_engine, current_time, current_worker_id, workers_only
 from server.asking import sentence_of
 from server.error_pages import status_of
+from server.turns import in_turn
 from server.validate_view import (
     OwnPages,
     ValidationOffer,
@@ -97,6 +98,7 @@ def choose() -> str | AnyResponse:
 
 @validate_pages.get(f"/rounds/{_NUMBER}/validate")
 @workers_only
+@in_turn
 def page(number: int) -> str | AnyResponse | tuple[str, int]:
     """Show the page in front of a validator, else the next one; before the first, what comes before the work."""
     with reading(current_engine()) as session:
@@ -171,6 +173,7 @@ def _nothing_page(offer: ValidationOffer, own: OwnPages, reason: str) -> str:
 
 @validate_pages.post(f"/rounds/{_NUMBER}/validate")
 @workers_only
+@in_turn
 def give_in(number: int) -> AnyResponse | tuple[str | AnyResponse, int]:
     """Store the answers of a whole page, or none of them; a program that asks for JSON is told no more than that.
 

@@ -1,0 +1,65 @@
+"""Pages of one process that take turns are made one after the other."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask import Flask
+
+from server.turns import TURN, in_turn
+
+
+class Counted:
+    """Counts how many are inside at once, and how many were at most."""
+
+    def __init__(self) -> None:
+        self._own = threading.Lock()
+        self.inside = self.most = 0
+
+    def stay(self) -> None:
+        with self._own:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        time.sleep(0.02)
+        with self._own:
+            self.inside -= 1
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+def bare(counted: Counted) -> Flask:
+    """A server with a page that computes and one that fails."""
+    app = Flask("bare")
+    app.extensions[TURN] = threading.Lock()
+
+    @app.get("/computes")
+    @in_turn
+    def computes() -> str:
+        counted.stay()
+        return "done"
+
+    @app.get("/fails")
+    @in_turn
+    def fails() -> str:
+        raise ValueError
+
+    return app
+
+
+def ask_four_at_once(app: Flask, address: str) -> list[int]:
+    with ThreadPoolExecutor(4) as threads:
+        return list(threads.map(lambda _: app.test_client().get(address).status_code, range(4)))
+
+
+def test_one_page_is_made_at_a_time(bare: Flask, counted: Counted) -> None:
+    assert ask_four_at_once(bare, "/computes") == [200] * 4 and counted.most == 1
+
+
+def test_after_a_failure_the_next_has_its_turn(bare: Flask) -> None:
+    assert ask_four_at_once(bare, "/fails") == [500] * 4 and not bare.extensions[TURN].locked()
+    assert ask_four_at_once(bare, "/computes") == [200] * 4
