@@ -33,8 +33,8 @@ from server.demo_secret import demo_secret
 from server.launcher_pages import launcher_pages
 from server.live_model import MODELS, LiveModels
 from server.onboarding_pages import onboarding_pages
+from server.page_turns import TURN
 from server.round_pages import pages
-from server.turns import TURN
 from server.validate_pages import validate_pages
 from server.validator_onboarding_pages import validator_onboarding_pages
 

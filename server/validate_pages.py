@@ -18,7 +18,7 @@ from rounds.sittings import open_sitting
 from server.access import current_engine, current_time, current_worker_id, workers_only
 from server.asking import sentence_of
 from server.error_pages import status_of
-from server.turns import in_turn
+from server.page_turns import in_turn
 from server.validate_view import (
     OwnPages,
     ValidationOffer,

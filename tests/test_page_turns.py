@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flask import Flask
 
-from server.turns import TURN, in_turn
+from server.page_turns import TURN, in_turn
 
 
 class Counted:
