@@ -60,6 +60,7 @@ def inserting_app() -> "Flask":
     """Make the application of one process, with one more route: it inserts ten rows in one transaction."""
     from server import wsgi
     from server.access import current_engine, current_time, current_worker_id, workers_only
+    from server.page_turns import page_turn
 
     app = wsgi.app()
 
@@ -70,7 +71,7 @@ def inserting_app() -> "Flask":
             {"example": place, "worker": current_worker_id(), "label": "a label", "at": current_time()}
             for place in range(ROWS)
         ]
-        with writing(current_engine()) as session:
+        with page_turn(), writing(current_engine()) as session:
             session.execute(insert(inserted), rows)
         return "", 201
 

@@ -232,7 +232,7 @@ def _store(
         so_far = attempts_so_far(session, making)
         if text_key(sent.text) in {made.key for made in so_far}:
             raise BadInput(TRIED)
-        # The claim counted what was under way by its own clock; another machine's may have said that it had ended.
+        # A claim counts what is under way by its machine's clock: where that is ahead, it may have left this text out.
         require_within_limits(session, round_, making, so_far, at)
         sitting = columns(session, _SITTING, sitting=making.session_id).one()
         attempt = Attempt(

@@ -97,7 +97,7 @@ def _require_left(session: Session, round_: Round, making: Writing, so_far: Sequ
     if any(made.waits for made in so_far):
         raise IllegalMove(WAITING)
     at_work: int = columns(session, _AT_WORK, writing=making.id, at=at).scalar_one()
-    require_within_limits(session, round_, making, so_far, at, at_work)
+    require_within_limits(session, round_, making, so_far, at, at_work=at_work)
 
 
 def require_within_limits(

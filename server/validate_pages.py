@@ -18,7 +18,7 @@ from rounds.sittings import open_sitting
 from server.access import current_engine, current_time, current_worker_id, workers_only
 from server.asking import sentence_of
 from server.error_pages import status_of
-from server.page_turns import in_turn
+from server.page_turns import page_turn
 from server.validate_view import (
     OwnPages,
     ValidationOffer,
@@ -98,9 +98,13 @@ def choose() -> str | AnyResponse:
 
 @validate_pages.get(f"/rounds/{_NUMBER}/validate")
 @workers_only
-@in_turn
 def page(number: int) -> str | AnyResponse | tuple[str, int]:
     """Show the page in front of a validator, else the next one; before the first, what comes before the work."""
+    with page_turn():
+        return _page(number)
+
+
+def _page(number: int) -> str | AnyResponse | tuple[str, int]:
     with reading(current_engine()) as session:
         offer = validation_offer(session, number)
         if offer.round.state != OPEN:
@@ -173,33 +177,50 @@ def _nothing_page(offer: ValidationOffer, own: OwnPages, reason: str) -> str:
 
 @validate_pages.post(f"/rounds/{_NUMBER}/validate")
 @workers_only
-@in_turn
 def give_in(number: int) -> AnyResponse | tuple[str | AnyResponse, int]:
     """Store the answers of a whole page, or none of them; a program that asks for JSON is told no more than that.
 
     Who may give in a page is whoever was handed it out. A browser goes on to the next page, which is put there in the
     same transaction.
     """
+    with page_turn():
+        answer, to_screen = _given_in(number)
+    # Judging takes long in a large round, and nobody else needs to wait for it.
+    if to_screen is not None:
+        _screen(to_screen.round, to_screen.plan)
+    return answer
+
+
+class _Taken(NamedTuple):
+    """What is told of a page that was sent, and the round that is to be screened because of it."""
+
+    answer: AnyResponse | tuple[str | AnyResponse, int]
+    to_screen: ValidationOffer | None = None
+
+
+def _given_in(number: int) -> _Taken:
     as_json = request.accept_mimetypes.best_match(["text/html", "application/json"]) == "application/json"
     with reading(current_engine()) as session:
         offer = validation_offer(session, number)
     try:
-        _store(offer, goes_on=not as_json)
+        due = _store(offer, goes_on=not as_json)
     except DynaroundError as error:
         if as_json:
-            return jsonify(error=sentence_of(error)), status_of(error)
+            return _Taken((jsonify(error=sentence_of(error)), status_of(error)))
         if not isinstance(error, BadInput):
             raise
         with reading(current_engine()) as session:
             desk = _desk(session, offer, _me(session))
-        return _desk_page(offer, desk, error), status_of(error)
-    if as_json:
-        return jsonify(given_in=True), 201
-    return redirect(url_for("validate.page", number=number), 303)
+        return _Taken((_desk_page(offer, desk, error), status_of(error)))
+    told = (jsonify(given_in=True), 201) if as_json else redirect(url_for("validate.page", number=number), 303)
+    return _Taken(told, offer if due else None)
 
 
-def _store(offer: ValidationOffer, *, goes_on: bool) -> None:
-    """Store what the form says; raise BadInput where it has something else than answers of the page."""
+def _store(offer: ValidationOffer, *, goes_on: bool) -> bool:
+    """Store what the form says, and say whether the round is to be screened.
+
+    Raises BadInput where the form has something else than answers of the page.
+    """
     form, now = request.form, current_time()
     sent = form.get("page", "")
     page_id = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 10 else 0
@@ -230,8 +251,7 @@ def _store(offer: ValidationOffer, *, goes_on: bool) -> None:
             _go_on(session, offer)
     if goes_on and given.at != now:
         flash("That page was given in before; the answers that came first stand.")
-    if due:
-        _screen(offer.round, offer.plan)
+    return due
 
 
 def _go_on(session: Session, offer: ValidationOffer) -> None:

@@ -1,5 +1,6 @@
 """The command line as a user meets it, each command in a process of its own."""
 
+import atexit
 import multiprocessing
 import os
 import resource
@@ -12,19 +13,22 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakSet
 
 PATIENCE = 300
 """Seconds before a child counts as hung; generous, since the machine may be shared."""
 
-# Loading these takes ten seconds of a slow core, so it is done once; each command is a fork of what has loaded them.
-_LOADED = [
+# Loading these takes ten seconds of a slow core, so it is done once; each command is a fork of what has loaded them. So
+# what an interpreter decides when it starts (hash seed, encoding, number of OpenMP threads) is the same in all.
+LOADED = [
     *("dynaround.cli", "dynaround.commands", "dynaround.training_commands", "rounds.commands", "workers.commands"),
+    *("server.commands", "server.app", "server.demo", "server.rehearsal"),
     *("dynaround.training", "dynaround.target_model", "rounds.reporting", "scipy.stats", "tests.command"),
     *("transformers.models.auto.modeling_auto", "transformers.models.bert.modeling_bert"),
 ]
 _COMMAND_LINE = "from dynaround.cli import main; main()"
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(_LOADED)
+_forks.set_forkserver_preload(LOADED)
 
 
 class Outcome(NamedTuple):
@@ -45,6 +49,7 @@ class Command:
         self._words: tuple[str, str] | None = None
         self._process = _forks.Process(target=_play, args=(program, arguments, cwd, dict(env), file_bytes, self._said))
         self._process.start()
+        _running.add(self)
 
     @property
     def returncode(self) -> int | None:
@@ -69,11 +74,10 @@ class Command:
         read = 0
         while True:
             over = self.poll() is not None
-            out = self._printed("out")
-            for line in out[read:].splitlines(keepends=True):
-                if line.endswith("\n"):
-                    read += len(line)
-                    yield line
+            *whole, _begun = self._printed("out")[read:].split(b"\n")
+            for line in whole:
+                read += len(line) + 1
+                yield line.decode() + "\n"
             if over:
                 return
             time.sleep(0.001)
@@ -84,14 +88,25 @@ class Command:
         if self._process.exitcode is None:
             raise subprocess.TimeoutExpired("dynaround", timeout or 0)
         if self._words is None:
-            self._words = (self._printed("out"), self._printed("err"))
+            self._words = (self._printed("out").decode(), self._printed("err").decode())
             shutil.rmtree(self._said)
         return self._words
 
-    def _printed(self, name: str) -> str:
+    def _printed(self, name: str) -> bytes:
         # Killed at once, it may not have come to open them.
         file = self._said / name
-        return file.read_text(encoding="utf-8") if file.exists() else ""
+        return file.read_bytes() if file.exists() else b""
+
+
+def _end_all() -> None:
+    """End what a failed test left behind, which the interpreter would otherwise wait for."""
+    for command in list(_running):
+        command.kill()
+
+
+_running: WeakSet[Command] = WeakSet()
+# Registered after that of multiprocessing, it runs before.
+atexit.register(_end_all)
 
 
 def _play(
@@ -120,7 +135,10 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
 def start(
     *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, file_bytes: int | None = None
 ) -> Command:
-    """Start a command with one thread of torch; no file it writes may grow beyond `file_bytes`."""
+    """Start a command with one thread of torch; no file it writes may grow beyond `file_bytes`.
+
+    Variables that Python or a library reads when it is loaded have no effect: for these, `start_interpreter`.
+    """
     return Command(_COMMAND_LINE, list(map(str, arguments)), cwd, _environment(env), file_bytes)
 
 
@@ -132,7 +150,7 @@ def start_program(program: str, *arguments: object) -> Command:
 def start_interpreter(
     *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Start a command in an interpreter of its own, for what is decided when one starts, and to read along."""
+    """Start a command in an interpreter of its own, for what is decided when one starts."""
     return subprocess.Popen(
         [sys.executable, "-m", "dynaround", *map(str, arguments)],
         cwd=cwd,

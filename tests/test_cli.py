@@ -21,7 +21,7 @@ from dynaround.folders import data_hash
 from dynaround.mixture import plain_row
 from dynaround.settings import create_workspace
 from dynaround.tasks.sentiment import SENTIMENT
-from tests.command import Outcome, ended, run, start_interpreter
+from tests.command import LOADED, Outcome, ended, run, start_interpreter, start_program
 from tests.site import SECRET
 from tests.small_round import write_reviews
 from tests.stages import Stages, play_stages, write_training_rows
@@ -213,8 +213,22 @@ def test_a_mistake_is_one_sentence_and_code_2(bench: Path, line: str, told: str)
     assert re.search(told, refused(run(*line.split(), cwd=bench)))
 
 
-def test_a_mistake_in_a_process_of_its_own(bench: Path):
-    assert "no round 7" in refused(run("round", "status", "7", "-w", "opened", cwd=bench))
+def test_what_other_commands_are_forked_from_has_loaded_all():
+    told = "import json, sys; print(json.dumps([name for name in sys.argv[1:] if name not in sys.modules]))"
+    assert json.loads(ended(start_program(told, *LOADED)).out) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("round status 7 -w opened", "no round 7"),
+        ("workers simulate 7 -w opened --truth none.jsonl", "none.jsonl"),
+        ("evaluate nobody -w opened --on csv:rows.csv", "nobody"),
+        ("check nowhere", "nowhere"),
+    ],
+)
+def test_a_mistake_in_an_interpreter_of_its_own(bench: Path, line: str, told: str):
+    assert told in refused(ended(start_interpreter(*line.split(), cwd=bench)))
 
 
 def test_rejected_rows_are_listed_before_the_error(bench: Path):

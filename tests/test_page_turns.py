@@ -7,7 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flask import Flask
 
-from server.page_turns import TURN, in_turn
+from dynaround.settings import Workspace
+from server.app import create_app
+from server.page_turns import TURN, page_turn
+from tests.site import SECRET, Clock
+from tests.validate_site import Validator, add_validated_round, admit, responses
 
 
 class Counted:
@@ -38,15 +42,15 @@ def bare(counted: Counted) -> Flask:
     app.extensions[TURN] = threading.Lock()
 
     @app.get("/computes")
-    @in_turn
     def computes() -> str:
-        counted.stay()
+        with page_turn():
+            counted.stay()
         return "done"
 
     @app.get("/fails")
-    @in_turn
     def fails() -> str:
-        raise ValueError
+        with page_turn():
+            raise ValueError
 
     return app
 
@@ -63,3 +67,24 @@ def test_one_page_is_made_at_a_time(bare: Flask, counted: Counted) -> None:
 def test_after_a_failure_the_next_has_its_turn(bare: Flask) -> None:
     assert ask_four_at_once(bare, "/fails") == [500] * 4 and not bare.extensions[TURN].locked()
     assert ask_four_at_once(bare, "/computes") == [200] * 4
+
+
+@pytest.mark.parametrize("back_end", ["sqlite"], indirect=True)
+def test_validators_pages_wait_for_their_turn(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNAROUND_SECRET", SECRET)
+    made = Workspace(workspace.root)
+    app, engine = create_app(made, clock=Clock()), made.engine()
+    one, other = add_validated_round(engine, examples=12)[:2]
+    turn = app.extensions[TURN]
+    for worker in (one, other):
+        admit(app, engine, worker)
+    giving, asking = Validator(app, one), Validator(app, other)
+    giving.page_of()
+    with ThreadPoolExecutor(2) as threads:
+        with turn:
+            asked = [threads.submit(asking.page_of), threads.submit(giving.give_in)]
+            time.sleep(0.3)
+            assert not any(one.done() for one in asked) and responses(engine) == []
+        assert [one.result().status_code for one in asked] == [200, 200]
+    assert len(responses(engine)) == 10
+    made.close()
