@@ -23,7 +23,7 @@ PATIENCE = 300
 LOADED = [
     *("dynaround.cli", "dynaround.commands", "dynaround.training_commands", "rounds.commands", "workers.commands"),
     *("server.commands", "server.app", "server.demo", "server.rehearsal"),
-    *("dynaround.training", "dynaround.target_model", "rounds.reporting", "scipy.stats", "tests.command"),
+    *("dynaround.training", "dynaround.target_model", "rounds.reporting", "scipy.stats"),
     *("transformers.models.auto.modeling_auto", "transformers.models.bert.modeling_bert"),
 ]
 _COMMAND_LINE = "from dynaround.cli import main; main()"
