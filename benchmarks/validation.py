@@ -1,12 +1,12 @@
 """How many responses a running server takes from validators that never pause, beside a route that only inserts.
 
-Run: python -m benchmarks.validation [--database sqlite|postgresql] [--seconds 10]; 5,000 examples, ten places a page,
-gunicorn on two cores, which the validators share. Each validator is a browser's worth of requests over one connection:
-a page is fetched, all its sentences are answered, and it is given in. The other route stands in the same server, asks
-for the same log-in and the same token of a form, and inserts ten rows in one transaction. Beside the rates stands what
-a page (fetched and given in) and an insertion cost the server, in milliseconds of processor without the database's own
-processes. At the end the database is held against what was acknowledged. Then the cost of the next page, by direct
-calls, as a round grows.
+Run: python -m benchmarks.validation [--database sqlite|postgresql] [--seconds 10] [--points 1 8 16 64]; 5,000 examples,
+ten places a page, gunicorn on two cores, which the validators share. Each validator is a browser's worth of requests
+over one connection: a page is fetched, all its sentences are answered, and it is given in. The other route stands in
+the same server, asks for the same log-in and the same token of a form, takes turns as pages do, and inserts ten rows in
+one transaction. Beside the rates stands what a page (fetched and given in) and an insertion cost the server, in
+milliseconds of processor without the database's own processes. At the end the database is held against what was
+acknowledged. Then the cost of the next page, by direct calls, as a round grows.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def run_for(people: Sequence[Validator], seconds: float, server: int) -> Spent:
     return Spent(time.monotonic() - start, processor_seconds(server) - used)
 
 
-def measure(workspace: Workspace, kind: str, seconds: float) -> None:
+def measure(workspace: Workspace, kind: str, seconds: float, points: Sequence[int]) -> None:
     """Print the figures of all points, and what the database says at the end."""
     processes, threads = PROCESSES[kind]
     cookies = prepare(workspace, examples=EXAMPLES, workers=VALIDATORS, checks=CHECKS)
@@ -139,7 +139,7 @@ def measure(workspace: Workspace, kind: str, seconds: float) -> None:
         warm = [Validator(port, cookie) for cookie in cookies]
         run_for(warm, 3, process.pid)
         everybody.append(warm)
-        for count in POINTS:
+        for count in points:
             some = [Validator(port, one.cookie) for one in warm[:count]]
             spent = run_for(some, seconds, process.pid)
             everybody.append(some)
@@ -285,6 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", choices=tuple(PROCESSES), action="append")
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--points", type=int, nargs="+", default=POINTS, help="validators at once, point by point")
     parser.add_argument("--only-growth", action="store_true", help="measure the cost of the next page alone")
     parser.add_argument("--no-growth", action="store_true", help="leave out the cost of the next page as a round grows")
     given = parser.parse_args()
@@ -292,7 +293,7 @@ def main() -> None:
         with databases(kind) as make:
             if not given.only_growth:
                 with new_workspace(make) as workspace:
-                    measure(workspace, kind, given.seconds)
+                    measure(workspace, kind, given.seconds, given.points)
             for size in () if given.no_growth else SIZES:
                 with new_workspace(make) as workspace:
                     cost_of_next_page(workspace, size)

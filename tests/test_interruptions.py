@@ -243,6 +243,8 @@ def test_a_release_without_room_is_made_with_some(stages: Stages, tmp_path: Path
 @pytest.fixture(scope="module")
 def seconds_of_a_harvest(stages: Stages, tmp_path_factory: pytest.TempPathFactory) -> float:
     bench = stages.copy("opened", tmp_path_factory.mktemp("timed") / "bench")
+    # The first command of all waits until what it is forked from has loaded torch.
+    assert run("--version").code == 0
     begun = time.monotonic()
     assert run(*HARVEST, cwd=bench).code == 0
     return time.monotonic() - begun
@@ -259,12 +261,17 @@ def test_a_training_without_room_is_done_with_some(training: Training, undisturb
 def test_a_harvest_killed_at_any_time_goes_on(
     stages: Stages, tmp_path: Path, seconds_of_a_harvest: float, share: float
 ):
-    bench = stages.copy("opened", tmp_path / "bench")
-    process = start(*HARVEST, cwd=bench)
-    time.sleep(share * seconds_of_a_harvest)
-    process.kill()
-    process.communicate()
-    # Later ones may have come to their end.
-    assert process.returncode == -signal.SIGKILL or share > 0.5
+    seconds = share * seconds_of_a_harvest
+    for place in range(20):
+        bench = stages.copy("opened", tmp_path / f"bench-{place}")
+        process = start(*HARVEST, cwd=bench)
+        time.sleep(seconds)
+        process.kill()
+        process.communicate()
+        if process.returncode == -signal.SIGKILL:
+            break
+        # It ended before: the machine is quicker now than when it was timed.
+        seconds *= 0.8
+    assert process.returncode == -signal.SIGKILL
     assert run(*HARVEST, cwd=bench).code == 0
     assert facts_of(bench) == stages.facts("harvested")
