@@ -25,8 +25,8 @@ from server.launcher_view import (
     pace_bars,
     shown_bars,
 )
+from server.screenings import screen_if_due
 from server.shown import who_answered
-from server.validate_pages import screen_if_due
 from workers.holds import decide_hold
 from workers.judging import evidence_words
 from workers.screening import reinstate

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from flask import Blueprint, flash, jsonify, redirect, render_template, request, url_for
@@ -10,8 +9,7 @@ from sqlmodel import Session, col, select
 from werkzeug.wrappers import Response as AnyResponse
 
 from dynaround.database import reading, writing
-from dynaround.errors import BadInput, DynaroundError, IllegalMove
-from dynaround.screening_measures import ScreeningRule
+from dynaround.errors import BadInput, DynaroundError
 from dynaround.tables import OPEN, Example, Round, Worker
 from rounds.lifecycle import AUTHORING, VALIDATING, is_on
 from rounds.sittings import open_sitting
@@ -19,6 +17,7 @@ from server.access import current_engine, current_time, current_worker_id, worke
 from server.asking import sentence_of
 from server.error_pages import status_of
 from server.page_turns import page_turn
+from server.screenings import screen_if_due
 from server.validate_view import (
     OwnPages,
     ValidationOffer,
@@ -34,7 +33,7 @@ from workers.assignment import Answer
 from workers.giving_in import CannotJudge, give_in_page
 from workers.onboarding import READY
 from workers.places import Nothing, PageView, next_page, page_in_front, put_in_front
-from workers.screening import is_due, screen_round
+from workers.screening import is_due
 from workers.validator_onboarding import validator_step
 
 _NUMBER = "<int(max=2147483647):number>"
@@ -187,7 +186,7 @@ def give_in(number: int) -> AnyResponse | tuple[str | AnyResponse, int]:
         answer, to_screen = _given_in(number)
     # Judging takes long in a large round, and nobody else needs to wait for it.
     if to_screen is not None:
-        _screen(to_screen.round, to_screen.plan)
+        screen_if_due(to_screen.round, to_screen.plan)
     return answer
 
 
@@ -259,21 +258,6 @@ def _go_on(session: Session, offer: ValidationOffer) -> None:
     me = _me(session)
     if validator_step(session, offer.round, me, offer.entry, current_time()).name == READY:
         _ask(put_in_front, session, offer, me)
-
-
-def screen_if_due(round_: Round, rule: ScreeningRule) -> None:
-    """Screen a round in which a batch became full."""
-    with reading(current_engine()) as session:
-        due = is_due(session, round_)
-    if due:
-        _screen(round_, rule)
-
-
-def _screen(round_: Round, rule: ScreeningRule) -> None:
-    """Screen a round; after the answers are stored, which nothing here can undo."""
-    # Closed in this moment, it is screened no more.
-    with suppress(IllegalMove):
-        screen_round(current_engine(), round_.number, rule, current_time())
 
 
 def _seconds_each(sent: str, places: int) -> float | None:
