@@ -45,12 +45,16 @@ def open_engine(url: str | URL) -> Engine:
             "write sqlite:///FILE or postgresql://USER@HOST/NAME"
         ) from None
     if parsed.get_backend_name() == "postgresql":
+        # Not prepared, a statement is planned for the tables as they are: a young round's plan would read them whole.
+        # (To force that on prepared ones also has the foreign keys of every row checked by a new plan.)
+        unprepared = {"prepare_threshold": None}
         try:
-            engine = create_engine(parsed.set(drivername="postgresql+psycopg"), hide_parameters=True)
+            engine = create_engine(
+                parsed.set(drivername="postgresql+psycopg"), connect_args=unprepared, hide_parameters=True
+            )
         except (ImportError, NoSuchModuleError) as error:
             raise NotInstalled("PostgreSQL needs a driver; run: pip install 'dynaround[postgres]'") from error
         event.listen(engine, "handle_error", _without_values)
-        event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "checkin", _note_return)
         event.listen(engine, "checkout", partial(_require_alive, engine))
         return engine
@@ -71,12 +75,6 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # With NORMAL a power cut may take back what was committed: nothing collected may be lost.
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
-
-
-def _prepare_postgresql(connection: Any, _record: Any) -> None:
-    # A plan that was made while a round was young and its tables small would read them whole when they are not.
-    connection.execute("SET plan_cache_mode = force_custom_plan")
-    connection.commit()
 
 
 def _note_return(_connection: Any, record: ConnectionPoolEntry) -> None:

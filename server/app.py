@@ -35,7 +35,7 @@ from server.live_model import MODELS, LiveModels
 from server.onboarding_pages import onboarding_pages
 from server.page_turns import TURN
 from server.round_pages import pages
-from server.screenings import SCREENINGS, Screenings
+from server.screenings import SCREENINGS, OneAtATime
 from server.validate_pages import validate_pages
 from server.validator_onboarding_pages import validator_onboarding_pages
 
@@ -93,7 +93,7 @@ def create_app(
     app.config["SESSION_COOKIE_SECURE"] = settings.secure_cookies and not here_alone
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(hours=settings.visit_hours)
     app.extensions.update({ENGINE: engine, CLOCK: clock, DEMO: demo, MODELS: LiveModels(workspace)})
-    app.extensions.update({TURN: Lock(), SCREENINGS: Screenings()})
+    app.extensions.update({TURN: Lock(), SCREENINGS: OneAtATime()})
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.globals.update(version=__version__, workspace=workspace.root.name, demo=demo)
     app.jinja_env.globals.update(may_open=may_open, home_address=home_address)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from flask import Blueprint, flash, jsonify, redirect, render_template, request, url_for
@@ -136,15 +137,18 @@ def _desk_page(offer: ValidationOffer, desk: _Desk, error: DynaroundError | None
         found = desk.page
     else:
         with writing(current_engine()) as session:
-            found = _ask(next_page, session, offer, desk.me)
+            found = _asking(next_page, session, offer, desk.me)()
     if isinstance(found, Nothing):
         return _nothing_page(offer, desk.own, found.reason)
     return _sheet_page(offer, desk.own, found, error)
 
 
-def _ask(next_one: Callable[..., Asked], session: Session, offer: ValidationOffer, me: Worker) -> Asked:
-    """Ask for the next page, in the one way or the other."""
-    return next_one(
+def _asking(
+    next_one: Callable[..., Asked], session: Session, offer: ValidationOffer, me: Worker
+) -> Callable[[], Asked]:
+    """Return what asks for the next page, in the one way or the other; what the round allows is read at once."""
+    return partial(
+        next_one,
         session,
         offer.round,
         me,
@@ -233,6 +237,8 @@ def _store(offer: ValidationOffer, *, goes_on: bool) -> bool:
         for position, answer in read.answers.items()
     }
     with writing(current_engine()) as session:
+        # Asked before the round's turn is taken, which keeps all others waiting.
+        following = _following(session, offer) if goes_on else None
         given = give_in_page(
             session,
             offer.round,
@@ -246,18 +252,19 @@ def _store(offer: ValidationOffer, *, goes_on: bool) -> bool:
         )
         due = is_due(session, offer.round)
         # Whom the screening may remove is asked once more before there is another page.
-        if goes_on and not due:
-            _go_on(session, offer)
+        if following is not None and not due:
+            following()
     if goes_on and given.at != now:
         flash("That page was given in before; the answers that came first stand.")
     return due
 
 
-def _go_on(session: Session, offer: ValidationOffer) -> None:
-    """Put the next page in front of whoever gave one in and may have another: loading it then need not write."""
+def _following(session: Session, offer: ValidationOffer) -> Callable[[], object] | None:
+    """Return what puts the next page in front of whoever gives one in, so that loading it need not write."""
     me = _me(session)
-    if validator_step(session, offer.round, me, offer.entry, current_time()).name == READY:
-        _ask(put_in_front, session, offer, me)
+    if validator_step(session, offer.round, me, offer.entry, current_time()).name != READY:
+        return None
+    return _asking(put_in_front, session, offer, me)
 
 
 def _seconds_each(sent: str, places: int) -> float | None:
