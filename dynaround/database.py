@@ -46,7 +46,7 @@ def open_engine(url: str | URL) -> Engine:
         ) from None
     if parsed.get_backend_name() == "postgresql":
         # Not prepared, a statement is planned for the tables as they are: a young round's plan would read them whole.
-        # (To force that on prepared ones also has the foreign keys of every row checked by a new plan.)
+        # To force that on prepared ones plans the checks of foreign keys anew as well, row by row; those are kept now.
         unprepared = {"prepare_threshold": None}
         try:
             engine = create_engine(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -10,7 +11,7 @@ from sqlmodel import Session, col, select
 from werkzeug.wrappers import Response as AnyResponse
 
 from dynaround.database import reading, writing
-from dynaround.errors import BadInput, DynaroundError
+from dynaround.errors import BadInput, DynaroundError, NotAllowed
 from dynaround.tables import OPEN, Example, Round, Worker
 from rounds.lifecycle import AUTHORING, VALIDATING, is_on
 from rounds.sittings import open_sitting
@@ -237,7 +238,7 @@ def _store(offer: ValidationOffer, *, goes_on: bool) -> bool:
         for position, answer in read.answers.items()
     }
     with writing(current_engine()) as session:
-        # Asked before the round's turn is taken, which keeps all others waiting.
+        # On PostgreSQL asked before the round's turn is taken, which keeps all others waiting.
         following = _following(session, offer) if goes_on else None
         given = give_in_page(
             session,
@@ -251,16 +252,21 @@ def _store(offer: ValidationOffer, *, goes_on: bool) -> bool:
             now=now,
         )
         due = is_due(session, offer.round)
-        # Whom the screening may remove is asked once more before there is another page.
+        # Whom the screening of this batch may remove gets no places yet. Who was removed while waiting for the turn has
+        # been told READY before; their answers are kept all the same.
         if following is not None and not due:
-            following()
+            with suppress(NotAllowed):
+                following()
     if goes_on and given.at != now:
         flash("That page was given in before; the answers that came first stand.")
     return due
 
 
 def _following(session: Session, offer: ValidationOffer) -> Callable[[], object] | None:
-    """Return what puts the next page in front of whoever gives one in, so that loading it need not write."""
+    """Return what puts the next page in front of whoever gives one in, so that loading it need not write.
+
+    None where the worker may have none.
+    """
     me = _me(session)
     if validator_step(session, offer.round, me, offer.entry, current_time()).name != READY:
         return None

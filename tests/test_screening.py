@@ -5,6 +5,7 @@ import random
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -41,9 +42,18 @@ from workers.commands import removals as removals_command
 from workers.commands import screen as screen_command
 from workers.crowds import CrowdMix, kind_of_worker, scripted_label
 from workers.giving_in import give_in_page
-from workers.judging import judge_workers
+from workers.judging import SCREENED, judge_workers
 from workers.places import PageSettings, PageView, next_page
-from workers.screening import REMOVED_WORKER, is_due, reinstate, removal_line, removals, screen, screen_round
+from workers.screening import (
+    REMOVED_WORKER,
+    is_due,
+    reinstate,
+    removal_line,
+    removals,
+    screen,
+    screen_due,
+    screen_round,
+)
 from workers.standing import SCREENED_OUT, VALIDATING, current_bar
 
 LABELS = TASK.labels
@@ -360,6 +370,23 @@ def test_two_processes_that_screen_at_once_remove_once(engine: Engine):
         thread.join()
     with reading(engine) as session:
         assert [one.worker_id for one in removals(session, the_round(session))] == [workers[-1]]
+
+
+def test_of_two_servers_that_find_a_batch_full_one_screens_it(engine: Engine):
+    workers = add_round(engine, examples=24, workers=8)
+    play(engine, habits_of(workers, bad=1), None)
+    ready = threading.Barrier(3)
+
+    def at_once(_: int) -> None:
+        ready.wait()
+        screen_due(engine, NUMBER, SMALL, MOMENT)
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(at_once, range(3)))
+    screen_due(engine, NUMBER, SMALL, MOMENT)
+    with reading(engine) as session:
+        assert removed(session) == set(workers[-1:])
+        assert len(session.exec(select(Event).where(Event.what == SCREENED)).all()) == 1
 
 
 @on_sqlite

@@ -8,12 +8,25 @@ from typing import Any
 import pytest
 from flask import Flask
 from sqlalchemy import Engine
-from sqlmodel import func, select
+from sqlmodel import Session, func, select
 
 from dynaround import tasks
 from dynaround.database import reading, writing
 from dynaround.settings import Workspace, create_workspace
-from dynaround.tables import Bar, CheckAnswer, CheckItem, Flag, Hold, Lease, PageComment, Removal, Response, Worker
+from dynaround.tables import (
+    Bar,
+    CheckAnswer,
+    CheckItem,
+    Flag,
+    Hold,
+    Lease,
+    PageComment,
+    Removal,
+    Response,
+    Round,
+    Uncounted,
+    Worker,
+)
 from dynaround.tasks.sentiment_guide import GUIDE
 from rounds.lifecycle import VALIDATING, close_round, find_round, switch
 from server.access import CLOCK
@@ -23,6 +36,8 @@ from tests.builders import SCRIPT
 from tests.site import SECRET, all_rows
 from tests.test_seam import ASKING
 from tests.validate_site import TASK, VALIDATE, Validator, add_examples, add_validated_round, admit, responses
+from workers.giving_in import GivenIn, give_in_page
+from workers.removing import remove_worker
 from workers.standing import bar
 
 WORD, OTHER = TASK.labels[:2]
@@ -285,6 +300,26 @@ def test_giving_in_puts_the_next_page_there_for_who_goes_on_and_may(local: Works
     address, form = one.form("/validate")
     one.client.post(address, data={**form, **one.answers()}, headers={"Accept": "application/json"})
     with reading(engine) as session:
+        assert session.exec(select(Lease)).all() == []
+
+
+@pytest.mark.parametrize("back_end", ["postgresql"], indirect=True)
+def test_who_is_removed_while_a_page_waits_for_its_turn_has_given_it_in(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, engine, (one, *_) = at_work(workspace, examples=20, places=10)
+    one.page_of()
+
+    def late(session: Session, round_: Round, *given: Any, **named: Any) -> GivenIn:
+        with writing(engine) as other:
+            other.add(Removal(round_id=round_.id, worker_id=one.worker_id, rule="a rule", evidence={}, at=MOMENT))
+            remove_worker(other, find_round(other, NUMBER), other.get_one(Worker, one.worker_id), MOMENT)
+        return give_in_page(session, round_, *given, **named)
+
+    monkeypatch.setattr("server.validate_pages.give_in_page", late)
+    assert one.give_in(follow=False).status_code == 303
+    with reading(engine) as session:
+        assert len(responses(engine)) == len(session.exec(select(Uncounted)).all()) == 10
         assert session.exec(select(Lease)).all() == []
 
 

@@ -84,6 +84,23 @@ def screen_round(engine: Engine, number: int, rule: ScreeningRule, at: datetime,
         return screen(session, find_round(session, number), rule, at, who, found)
 
 
+def screen_due(engine: Engine, number: int, rule: ScreeningRule, at: datetime) -> None:
+    """Screen an open round as `screen_round` does, where a batch was filled since; another process may do it first.
+
+    Raises NotFound and IllegalMove where there is no such open round.
+    """
+    with reading(engine) as session:
+        round_ = find_round(session, number)
+        if not is_due(session, round_):
+            return
+        found = judge_workers(session, round_, rule)
+    with writing(engine) as session:
+        round_ = find_round(session, number)
+        _take_turn(session, round_)
+        if is_due(session, round_):
+            screen(session, round_, rule, at, found=found)
+
+
 def find_round(session: Session, number: int) -> Round:
     """Return a round by its number; raise NotFound."""
     round_ = session.exec(select(Round).where(Round.number == number)).one_or_none()
