@@ -55,6 +55,15 @@ def test_the_recipe_of_the_documentation_can_be_read(tmp_path):
     assert found.corpus[3].source == "hf:imdb#train" and found.evaluate_on[0] == f"sst:{tmp_path}/trees/dev.txt"
 
 
+def test_the_recipe_of_fifteen_minutes_can_be_read(tmp_path):
+    example = (
+        DOCS.read_text(encoding="utf-8").partition("## Fifteen minutes")[2].split("```toml\n")[1].partition("```")[0]
+    )
+    found = read_recipe(recipe(tmp_path, example)).recipe
+    assert [(choice.kind, choice.unit) for choice in found.corpus] == [("sst", "phrases")]
+    assert found.training == {"epochs": 1, "weighting": "sampling", "drawn_rows": 56_000}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
